@@ -137,7 +137,8 @@ def status_command(app: App) -> Report:
 def verify_command(app: App, pods: PodOptions, *, target: str, accept_gate: tuple[str, ...]) -> Report:
     """Verify that every worker runs in the target mode and every gate passes.
 
-    The exit code is 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings.
+    The exit code is 0 only if every worker provably runs in that mode and every gate passes; else 3, with findings; 7
+    if nothing is against it but a rebalance that lasts, which hides the members.
     Nothing is changed, but each source connector validates its config, and some log in to their databases to do so. An
     unknown gate counts as failed, except rights_granted, which is then a warning, as not everybody may read ACLs. Each
     gate that --accept-gate names is a warning, too; --accept-gate modes_proven accepts modes that nothing proves, or

@@ -83,18 +83,21 @@ def _read_connectors(app: App, problems: list[Problem]) -> Mapping[str, Connecto
     Raises what reading the config topic raises, and the error made by `no_answer`.
     """
     if app.target.client is None and app.target.connect_urls:
-        return _ask_workers(app)
-    try:
-        with app.topics() as store:
-            return read_config_topic(app, store).state.connectors
-    except EosctlError as unread:
+        found = _ask_workers(app)
+        unread: EosctlError = UsageError("no Kafka cluster was named", hint="Name it with -b.")
+    else:
+        try:
+            with app.topics() as store:
+                return read_config_topic(app, store).state.connectors
+        except EosctlError as exc:
+            unread = exc
         try:
             found = _ask_workers(app)
         except EosctlError:
             raise unread from None
-        message = f"the connectors are as a worker reports them, which knows no task-count record: {unread.message}"
-        problems.append(Problem(codes.CONNECTORS_UNKNOWN, message, hint=unread.hint, unseen=True))
-        return found
+    message = f"the connectors are as a worker reports them, which knows no task-count record: {unread.message}"
+    problems.append(Problem(codes.CONNECTORS_UNKNOWN, message, hint=unread.hint, unseen=True))
+    return found
 
 
 def _ask_workers(app: App) -> Mapping[str, ConnectorState]:

@@ -143,6 +143,12 @@ class GroupObservation(Struct, frozen=True):
         return replace(self, members=tuple(sorted(members, key=lambda each: each.name)))
 
     @property
+    def hidden(self) -> Sequence[WorkerObservation]:
+        """The members whose URLs their coordinator hides while a rebalance goes on."""
+        there = () if self.stable else self.members
+        return [member for member in there if member.member_id and member.has_rest and member.worker_id is None]
+
+    @property
     def stable(self) -> bool:
         """Whether members and their work are known for sure."""
         return self.state == STABLE

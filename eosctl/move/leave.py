@@ -131,7 +131,11 @@ def _end_cut_off_write(plan: MovePlan) -> None:
         journal = offsets_journal(app, admin.cluster_id())
         held.enter_context(journal.hold("the offsets of that cluster", until=app.deadline.half()))
         state = admin.describe_transactions([own])[own]
-        if not isinstance(state, TransactionDescription) or state.state in _ENDS:
+        if isinstance(state, KafkaFault):
+            if _is_unknown(state):
+                return
+            raise EosctlError(f"whether a transaction of {own} is open is not known: {state}", hint=GOES_ON)
+        if state.state in _ENDS:
             return
         for answer in admin.fence([own], transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS):
             if answer.fault is not None:

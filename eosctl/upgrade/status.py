@@ -7,14 +7,16 @@ from collections import Counter
 from msgspec.structs import replace
 
 from eosctl.app import App
+from eosctl.codes import Code
 from eosctl.core.allowances import Waiver
 from eosctl.core.findings import ERROR, Finding
-from eosctl.core.wording import rfc3339
+from eosctl.core.wording import counted, rfc3339
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.deadline import Deadline
 from eosctl.errors import ExitCode
 from eosctl.group import codes as group_codes
 from eosctl.group.observation.rules import STARTING, Observation
+from eosctl.group.observed import GroupObservation
 from eosctl.group.rows import WorkersSummary
 from eosctl.output.rows import finding_row
 from eosctl.report import Problem, Report
@@ -53,7 +55,7 @@ _PATIENCE_S, _POLL_S = 20.0, 1.0
 def upgrade_status(app: App) -> Report:
     """Report each worker's mode with its evidence, and the newest roll in the journal.
 
-    Exit 7 when a worker can't be reached. Raises what `observe_workers` raises.
+    Exit 7 when a worker can't be reached, or a rebalance hides the members. Raises what `observe_workers` raises.
     """
     journal, cluster_id = _journal(app)
     roll = newest_roll(journal)
@@ -62,17 +64,20 @@ def upgrade_status(app: App) -> Report:
     workers = view.observation.workers
     silent = [worker for worker in workers if worker.mode is Mode.UNREACHABLE]
     problems = [Problem(group_codes.WORKER_UNREACHABLE, f"the worker at {w.name} can't be reached") for w in silent]
+    problems += _hidden_problems(view.group)
     if roll is not None and roll.unfinished:
         problems.append(_unfinished(roll, journal.holder()))
-    modes = Counter(worker.mode.value for worker in workers)
+    hidden = {member.name for member in view.group.hidden}  # those that were named may be the same
+    counted_once = [worker for worker in workers if not hidden or worker.name in hidden]
+    modes = Counter(worker.mode.value for worker in counted_once)
     return Report(
         kind=UPGRADE_STATUS,
         rows=[status_row(worker, roll=_place(worker.name, roll)) for worker in workers],
-        summary=WorkersSummary(workers=len(workers), modes=dict(sorted(modes.items()))),
+        summary=WorkersSummary(workers=len(counted_once), modes=dict(sorted(modes.items()))),
         data=StatusData(roll=None if roll is None else _roll_part(roll)),
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
         problems=problems,
-        exit_code=ExitCode.PARTIAL if silent else ExitCode.OK,
+        exit_code=ExitCode.PARTIAL if silent or hidden else ExitCode.OK,
     )
 
 
@@ -81,20 +86,26 @@ def verify_upgrade(
 ) -> Report:
     """Report the findings that keep the group from being wholly and provably in `target`; exit 3 if there are any.
 
-    A finding that a rebalance or the start of a task explains must last for a while. Rights that can't be judged or
-    read are only a warning: they say nothing of what workers do now. So are gates that are `accepted`, and with
-    `modes_proven` modes that nothing proves, or only a file shows. With a `driver`, the members must be the workers of
-    its platform. Raises what `observe_workers` raises.
+    A finding that a rebalance or the start of a task explains must last for a while. A rebalance that lasts hides the
+    members: then no worker is judged, nor what is unknown, and exit 7 says so unless there are findings. Rights that
+    can't be judged or read are only a warning: they say nothing of what workers do now. So are gates that are
+    `accepted`, and with `modes_proven` modes that nothing proves, or only a file shows. With a `driver`, the members
+    must be the workers of its platform. Raises what `observe_workers` raises.
     """
     journal, cluster_id = _journal(app)
     roll = newest_roll(journal)
     view = _calm_look(app, target, roll.memory if roll else NOTHING_KNOWN, accepted_risks(accepted, roll))
     view = replace(view, gates=(*view.gates, *match_gates(app, driver, view.group, accepted=accepted)))
-    elsewhere = [each for each in view.observation.workers if each.mode is not target or not each.confirmed]
+    hidden, workers = view.group.hidden, () if view.group.hidden else view.observation.workers
+    elsewhere = [each for each in workers if each.mode is not target or not each.confirmed]
     taken = [each for each in elsewhere if codes.MODES_PROVEN in accepted and target in each.possible]
     findings = [
         *(_worker_finding(worker, target) for worker in elsewhere if worker not in taken),
-        *(_gate_finding(gate, str(app.target.group_id)) for gate in _open_gates(view)),
+        *(
+            _gate_finding(gate, str(app.target.group_id))
+            for gate in _open_gates(view)
+            if not hidden or (gate.status == "fail" and gate.id not in _passing(view))
+        ),
     ]
     if not view.observation.workers:
         findings.append(
@@ -107,19 +118,22 @@ def verify_upgrade(
         rows=[finding_row(finding) for finding in findings],
         summary=VerifySummary(
             target_mode=target,
-            workers=len(view.observation.workers),
-            proven=len(view.observation.workers) - len(elsewhere),
+            workers=len(hidden or workers),
+            proven=len(workers) - len(elsewhere),
             gates=len(view.gates),
             passed=sum(gate.status == "pass" for gate in view.gates),
             findings=len(findings),
         ),
         target={"kafka_cluster_id": cluster_id, "group_id": app.target.group_id},
         problems=[
-            _gate_problem(gate)
-            for gate in view.gates
-            if (gate.accepted and gate.status != "pass") or _may_stay_unknown(gate, view.observation)
+            *_hidden_problems(view.group),
+            *(
+                _gate_problem(gate)
+                for gate in view.gates
+                if (gate.accepted and gate.status != "pass") or _may_stay_unknown(gate, view.observation)
+            ),
         ],
-        exit_code=ExitCode.FINDINGS if findings else ExitCode.OK,
+        exit_code=ExitCode.FINDINGS if findings else ExitCode.PARTIAL if hidden else ExitCode.OK,
     )
 
 
@@ -136,11 +150,29 @@ def _calm_look(app: App, target: Mode, memory: Memory, risks: AcceptedRisks) -> 
 def _is_passing(view: GroupLook) -> bool:
     """Decide whether gates fail, and each of them may fail only because of a rebalance or a connector that starts."""
     failing = {gate.id for gate in _open_gates(view) if gate.status == "fail"}
+    return bool(failing) and failing <= _passing(view)
+
+
+def _passing(view: GroupLook) -> set[Code]:
+    """Return the gates that may fail only because of a rebalance or a connector that starts."""
     states = {state for each in view.observation.connectors or () for state in each.unhealthy_parts().values()}
     passing = {codes.GROUP_STABLE, codes.TASK_SETS_COMPLETE}
     if states <= STARTING:
         passing.add(codes.CONNECTORS_HEALTHY)
-    return bool(failing) and failing <= passing
+    if view.group.hidden:  # members are not known by their files, nor by their pods
+        passing |= {codes.MEMBERS_KNOWN, codes.WORKLOAD_MATCHES}
+    return passing
+
+
+def _hidden_problems(group: GroupObservation) -> list[Problem]:
+    if not group.hidden:
+        return []
+    message = (
+        f"group {group.group_id} is in a rebalance ({group.state}), which hides the URLs of its "
+        f"{counted(len(group.hidden), 'member')}: their modes, and what they alone report, are not known"
+    )
+    hint = "Run again when `eosctl workers list` shows it stable."
+    return [Problem(codes.GROUP_STABLE, message, hint, unseen=True).as_warning()]
 
 
 def _journal(app: App) -> tuple[Journal, str]:

@@ -17,13 +17,13 @@ from eosctl.rescue.apply import apply_rescue
 from eosctl.rescue.plan import plan_rescue
 from tests.audit.happenings import connector, honest
 from tests.audit.log_scene import OTHER_OUT, OUT, LogScene
-from tests.conftest import Invoke
+from tests.conftest import Invoke, Outcome
 from tests.fakes.config_topic import config_records, created
 from tests.fakes.config_world import ConfigWorld
 from tests.fakes.faults import Call
 from tests.fakes.offset_topics import GLOBAL, IN_OWN, OWN, A, OffsetWorld
 from tests.fakes.rescue_scene import Scene, stop
-from tests.fakes.world import CONFIGS, OFFSETS, World
+from tests.fakes.world import CONFIGS, OFFSETS, STATUSES, World
 from tests.reports import codes
 
 FAR = "http://far:8083"
@@ -283,3 +283,47 @@ def test_topics_are_those_of_a_worker_of_this_cluster(tmp_path: Path) -> None:
     assert found.unreported == ("c",)
     found = find_topics(scene.app(tmp_path, connect_urls=(FAR, "http://w0:8083")), configs)
     assert (found.unreported, found.of["c"].written) == ((), (OUT, OTHER_OUT))
+
+
+@pytest.fixture
+def taken_over() -> World:
+    """The parts of connector c are said to be RUNNING at a lost worker, also by the one that is there."""
+    world = World()
+    world.topics.add_topic(STATUSES)
+    made = world.connect.add("c", {"topic": OUT}, tasks=1)
+    gone = "http://gone:8083"
+    made.url, made.tasks[0] = gone, replace(made.tasks[0], url=gone)
+    return world
+
+
+def pause(invoke: Invoke, world: World, url: str = "http://w0:8083") -> Outcome:
+    return invoke("-b", "memory:9092", "-g", "g", "-u", url, "connectors", "pause", "c", "--yes", **world.surroundings)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_worker_whose_tasks_are_said_to_run_at_a_killed_one_is_of_its_group(
+    invoke: Invoke, taken_over: World, recorded: bool
+) -> None:
+    """They stay there until scheduled.rebalance.max.delay.ms is over, and for 5 minutes it was of another group."""
+    if not recorded:
+        del taken_over.topics.topics[STATUSES]
+    done = pause(invoke, taken_over)
+    assert done.exit_code == (0 if recorded else 6), done.stderr
+
+
+@pytest.mark.parametrize("hide", ["rebalance", "denied", "gone"])
+def test_where_no_member_is_seen_the_status_topic_shows_whose_a_worker_is(
+    invoke: Invoke, taken_over: World, hide: str
+) -> None:
+    """A worker was asked to change its connector with nothing but its Kafka cluster compared."""
+    add_far(taken_over, cluster_id=taken_over.cluster_id)
+    asked: list[Call] = []
+    taken_over.others[0].before("set_state", asked.append)
+    taken_over.connect.rebalancing = hide == "rebalance"
+    if hide == "denied":
+        taken_over.brokers.deny_groups.add("g")
+    elif hide == "gone":
+        del taken_over.brokers.state.groups["g"]
+    done = pause(invoke, taken_over, FAR)
+    assert (done.exit_code, asked) == (6, []), done.stderr
+    assert pause(invoke, taken_over).exit_code == (4 if hide == "rebalance" else 0), "it waits for the change"

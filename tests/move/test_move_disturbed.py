@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.checks.plan import examine
 from eosctl.core.configs.records import Selection
+from eosctl.core.ids import offsets_transactional_id
 from eosctl.core.java.json import encode_key, encode_offset
 from eosctl.core.records import OutRecord
 from eosctl.create.journal import journal_of_create
@@ -324,3 +325,14 @@ def test_where_a_journal_of_moves_cannot_be_read_nothing_is_resumed(app: App, wo
     with pytest.raises(RefusedError) as refused:
         prepare_resume(app, NAME)
     assert str(path) in str(refused.value.hint)
+
+
+def test_a_cut_off_write_that_cannot_be_seen_may_be_open(app: App, world: MovingWorld) -> None:
+    """It was taken for none, and the next write under its id would have aborted it."""
+    own, hidden = offsets_transactional_id(world.there.connect.group_id), world.there.world.brokers.deny_describe
+    hidden.add(own)
+    report = move(app)
+    assert (report.exit_code, world.there.connect.connectors[NAME].target) == (ExitCode.PARTIAL, "STOPPED")
+    hidden.clear()
+    move(app, resume=True)
+    assert world.there.connect.connectors[NAME].target == "STARTED"

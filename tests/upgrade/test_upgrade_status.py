@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from eosctl.core.workers.config import parse_worker_config
 from eosctl.core.workers.modes import Mode, UpgradeWorker
 from eosctl.errors import ExitCode
 from eosctl.upgrade.look import Brought, with_brought
 from eosctl.upgrade.status import upgrade_status, verify_upgrade
-from tests.fakes.rolling import W2, world
+from tests.fakes.rolling import W1, W2, world
+from tests.fakes.world import OFFSETS
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,23 @@ def test_a_look_in_the_middle_of_a_rebalance_is_repeated(tmp_path: Path) -> None
         task.state = "UNASSIGNED"
     there.time.later(4, there.connector.heal)
     assert verify_upgrade(there.app(tmp_path), Mode.ENABLED).exit_code is ExitCode.OK
+
+
+@pytest.mark.parametrize("named", [(), (W1, W2)])
+def test_a_rebalance_that_lasts_hides_the_members_and_is_no_finding(tmp_path: Path, named: tuple[str, ...]) -> None:
+    """Two workers were four, each without a mode, and the remedy was to upgrade them to Kafka 3.3; exit 3."""
+    there = world(w1="enabled", w2="enabled")
+    there.connect.rebalancing = True
+    file = parse_worker_config("group.id=g\nlisteners=http://w1:8083\n", source="w1.properties")
+    target = {"connect_urls": named, "worker_configs": (file,)}
+    report = verify_upgrade(there.app(tmp_path, **target), Mode.ENABLED)
+    assert (report.exit_code, report.rows, report.summary.workers) == (ExitCode.PARTIAL, [], 2)
+    assert [(each.code, each.unseen) for each in report.problems] == [("group_stable", True)]
+    status = upgrade_status(there.app(tmp_path, **target))
+    assert (status.exit_code, status.summary.workers) == (ExitCode.PARTIAL, 2)
+    del there.topics.topics[OFFSETS]
+    report = verify_upgrade(there.app(tmp_path, **target), Mode.ENABLED)
+    assert (report.exit_code, [row.code for row in report.rows]) == (ExitCode.FINDINGS, ["offset_topic"])
 
 
 def test_what_lasts_is_not_taken_for_a_rebalance(tmp_path: Path) -> None:
