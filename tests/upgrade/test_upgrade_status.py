@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_a_rebalance_that_lasts_hides_the_members_and_is_no_finding(tmp_path: Pa
     there = world(w1="enabled", w2="enabled")
     there.connect.rebalancing = True
     file = parse_worker_config("group.id=g\nlisteners=http://w1:8083\n", source="w1.properties")
-    target = {"connect_urls": named, "worker_configs": (file,)}
+    target: dict[str, Any] = {"connect_urls": named, "worker_configs": (file,)}
     report = verify_upgrade(there.app(tmp_path, **target), Mode.ENABLED)
     assert (report.exit_code, report.rows, report.summary.workers) == (ExitCode.PARTIAL, [], 2)
     assert [(each.code, each.unseen) for each in report.problems] == [("group_stable", True)]
