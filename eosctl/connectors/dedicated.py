@@ -7,6 +7,7 @@ clusters are those that connectors' configs name; the connectors' transactional 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -65,6 +66,14 @@ class DedicatedTopics(Struct, frozen=True):
         for problem in self.problems:
             if problem.code in _STRANGERS:
                 raise RefusedError(problem.message, hint=problem.hint)
+
+    def refuse_none(self, connector: str, *, hint: str) -> NoReturn:
+        """Raise UsageError: the connector has no offsets topic of its own, or that could not be seen."""
+        said = f"connector {connector} has no offsets topic of its own ({TOPIC_PROPERTY})"
+        if self.connectors is None:
+            why = "; ".join(problem.message for problem in self.problems)
+            said = f"whether connector {connector} has an offsets topic of its own is not known: {why}"
+        raise UsageError(said, hint=hint)
 
     def is_gone(self, connector: str) -> bool:
         """Check whether Connect, as far as it could be asked, has no connector of that name."""

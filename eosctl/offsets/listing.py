@@ -280,7 +280,8 @@ def refuse_same(found: OffsetStores, connector: str, left: str, right: str) -> N
 def require_store(found: OffsetStores, connector: str, name: str) -> None:
     """Raise an error if `name` is `dedicated` and the dedicated store of `connector` is missing or out of reach.
 
-    Raises UsageError without a dedicated topic, RefusedError for one that can't be read or whose name is unknown.
+    Raises UsageError for a dedicated topic that is not there or not seen, RefusedError for one that can't be read or
+    whose name is unknown.
     """
     if name == DEDICATED and connector in found.dedicated.brokers and connector not in found.own:
         raise RefusedError(
@@ -289,9 +290,8 @@ def require_store(found: OffsetStores, connector: str, name: str) -> None:
         )
     if name == DEDICATED and found.dedicated.of(connector) is None and connector not in found.own:
         refuse_unknown(found, connector)
-        raise UsageError(
-            f"connector {connector} has no offsets topic of its own (offsets.storage.topic)",
-            hint="Name the one it will get: --dedicated-topic 'offsets-{connector}'.",
+        found.dedicated.refuse_none(
+            connector, hint="Name the one it will get: --dedicated-topic 'offsets-{connector}'."
         )
 
 

@@ -93,12 +93,12 @@ CASES = [
     Case(1, ("list",), is_mistyped),
     Case(1, ("get", "--connector", "c"), is_of_consumers),
     Case(1, ("diff", "--connector", "c"), is_mistyped),
-    Case(1, (*MERGE, "--workers-down"), is_mistyped),
     Case(1, (*SET, "--workers-down"), is_mistyped),
     Case(1, (*RESET, "--workers-down"), is_mistyped),
     Case(1, ("lint", "--store", "nosuch")),
     Case(1, MERGE, write_fails(EosctlError("the transaction is aborted, nothing was written"))),
     Case(2, ("merge", "--into", "dedicated")),
+    Case(2, (*MERGE, "--workers-down"), is_mistyped),  # whether it has a topic of its own is not known
     Case(2, ("import", "/nosuch", "--store", "global")),
     Case(2, ("verify", "/nosuch")),
     Case(3, ("diff", "--connector", "c")),

@@ -22,7 +22,7 @@ from eosctl.core.offsets.records import OffsetKey, decode_key, is_nothing, typed
 from eosctl.core.records import NO_TOPIC_ID, Bounds, Record
 from eosctl.core.workers.config import creates_topics
 from eosctl.deadline import Event
-from eosctl.errors import InputFileError, NotFoundError, RefusedError, UsageError
+from eosctl.errors import InputFileError, NotFoundError, RefusedError
 from eosctl.foreign import shell_word
 from eosctl.offsets.history.events import ConnectorFilter, State, Version, in_order, versions
 from eosctl.offsets.history.rows import (
@@ -214,10 +214,7 @@ def _add_dedicated(app: App, query: LogQuery, dedicated: DedicatedTopics, source
         topic = dedicated.of(connector)
         candidates = [] if topic is None else [(app, topic)]
         if topic is None and query.store == DEDICATED:
-            raise UsageError(
-                f"connector {connector} has no offsets topic of its own (offsets.storage.topic)",
-                hint="Name a topic: --store TOPIC.",
-            )
+            dedicated.refuse_none(connector, hint="Name a topic: --store TOPIC.")
     for topic_app, topic in candidates:
         with topic_app.topics() as topics:
             if found := topics.describe([topic]):
