@@ -19,9 +19,8 @@ _spent_s: dict[str, list[float]] = defaultdict(list)
 _inside = threading.local()
 
 
-def watch(owner: Any, name: str, name_of: Callable[..., str]) -> None:
+def watch(owner: Any, real: Callable[..., Any], name_of: Callable[..., str]) -> None:
     """Replace a function by one that notes its own seconds under the name that `name_of` makes of its arguments."""
-    real = getattr(owner, name)
 
     @functools.wraps(real)
     def watched(*args: Any, **options: Any) -> Any:
@@ -34,13 +33,13 @@ def watch(owner: Any, name: str, name_of: Callable[..., str]) -> None:
             _spent_s[name_of(*args, **options)].append(took_s - _inside.spent_s)
             _inside.spent_s = outer_s + took_s
 
-    setattr(owner, name, watched)
+    setattr(owner, real.__name__, watched)
 
 
 def watch_all() -> None:
     """Watch every place where a command waits for something else."""
-    watch(time, "sleep", lambda _s: f"sleep in {_caller()}")  # before the clock takes it
-    from eosctl.connect.rest import RestConnectWorker
+    watch(time, time.sleep, lambda _s: f"sleep in {_caller()}")  # before the clock takes it
+    from eosctl.connect.sender import WorkerSender
     from eosctl.kafka.admin import KafkaTopicAdmin
     from eosctl.kafka.native.admin_connection import AdminConnection
     from eosctl.kafka.native.connection import Connection
@@ -48,18 +47,22 @@ def watch_all() -> None:
     from eosctl.kafka.topics.stream import Stream
     from eosctl.sandbox.stack import Stack
 
-    watch(Stack, "stop_nodes", lambda *_args: "sandbox stop")
-    watch(Stack, "start_node", lambda *_args, **_options: "sandbox start")
-    watch(Connection, "_exchange", lambda _self, api, *_rest: f"broker {api.name}")
-    watch(Connection, "call_together", lambda _self, requests: f"broker {_listed(api.name for api, _ in requests)}")
-    watch(Stream, "receive_frames", lambda _self: "broker fence")
-    watch(Connection, "open", lambda *_args, **_options: "broker connect")
-    watch(AdminConnection, "wait", lambda _self, _futures, doing: f"librdkafka {doing}")
-    watch(AdminConnection, "client", lambda _self: "librdkafka connect")
-    watch(RestConnectWorker, "_exchange", lambda _self, method, target, **_body: f"worker {method} {target[:60]}")
-    watch(KafkaTopicClient, "read", lambda _self, topic, **_options: f"topic read {topic}")
-    watch(KafkaTopicClient, "write", lambda *_args, **_options: "topic write")
-    watch(KafkaTopicAdmin, "describe", lambda *_args, **_options: "topic describe")
+    watch(Stack, Stack.stop_nodes, lambda *_args: "sandbox stop")
+    watch(Stack, Stack.start_node, lambda *_args, **_options: "sandbox start")
+    watch(Connection, Connection._exchange, lambda _self, api, *_rest: f"broker {api.name}")
+    watch(
+        Connection,
+        Connection.call_together,
+        lambda _self, requests: f"broker {_listed(api.name for api, _ in requests)}",
+    )
+    watch(Stream, Stream.receive_frames, lambda _self: "broker fence")
+    watch(Connection, Connection.open, lambda *_args, **_options: "broker connect")
+    watch(AdminConnection, AdminConnection.wait, lambda _self, _futures, doing: f"librdkafka {doing}")
+    watch(AdminConnection, AdminConnection.client, lambda _self: "librdkafka connect")
+    watch(WorkerSender, WorkerSender.exchange, lambda _self, method, target, **_body: f"worker {method} {target[:60]}")
+    watch(KafkaTopicClient, KafkaTopicClient.read, lambda _self, topic, **_options: f"topic read {topic}")
+    watch(KafkaTopicClient, KafkaTopicClient.write, lambda *_args, **_options: "topic write")
+    watch(KafkaTopicAdmin, KafkaTopicAdmin.describe, lambda *_args, **_options: "topic describe")
 
 
 def _listed(names: Iterable[str]) -> str:
