@@ -41,7 +41,6 @@ from eosctl.core.ids import Owner, TransactionalId, owner_of, task_transactional
 from eosctl.core.transactions import (
     OPEN_STATES,
     OPEN_STATES_BEFORE_4,
-    TRANSACTIONAL_ID_NOT_FOUND,
     KafkaFault,
     TransactionDescription,
     TransactionListings,
@@ -341,7 +340,7 @@ def _unread(listings: TransactionListings, found: Mapping[TransactionalId, Trans
     faults = {
         transactional_id
         for transactional_id, each in found.items()
-        if isinstance(each, KafkaFault) and each.code != TRANSACTIONAL_ID_NOT_FOUND
+        if isinstance(each, KafkaFault) and not each.is_unknown_id
     }
     is_open = (each.transactional_id for each in listings.found if each.state is not TransactionState.COMPLETE_ABORT)
     return sum(each in faults for each in is_open)

@@ -51,6 +51,11 @@ class KafkaFault(Struct, frozen=True):
     name: str
     message: str = ""
 
+    @property
+    def is_unknown_id(self) -> bool:
+        """Whether it is a coordinator's answer about a transactional id that it does not know; others hide the id."""
+        return self.code == TRANSACTIONAL_ID_NOT_FOUND
+
     def __str__(self) -> str:
         """Format the fault as one phrase."""
         return f"{self.name}: {self.message}" if self.message not in ("", self.name) else self.name

@@ -26,7 +26,6 @@ from eosctl.core.java.properties import LONG_BITS, java_number
 from eosctl.core.transactions import (
     CURE,
     ROUND_S,
-    TRANSACTIONAL_ID_NOT_FOUND,
     FenceAnswer,
     KafkaFault,
     TransactionDescription,
@@ -269,14 +268,10 @@ def _fence_natively(
         return [], {}
     with app.transactions() as admin:
         states = admin.describe_transactions(ids)
-        known = [each for each in ids if not _is_unknown(states[each])]
+        known = [each for each in ids if not (isinstance(state := states[each], KafkaFault) and state.is_unknown_id)]
         answers = list(admin.fence(known, transaction_timeout_ms=FENCE_TRANSACTION_TIMEOUT_MS)) if known else []
     faults = {answer.transactional_id: answer.fault for answer in answers if answer.fault is not None}
     return [answer.transactional_id for answer in answers if answer.fault is None], faults
-
-
-def _is_unknown(state: object) -> bool:
-    return isinstance(state, KafkaFault) and state.code == TRANSACTIONAL_ID_NOT_FOUND
 
 
 def _fence_through_leader(app: App, connector: str) -> str:

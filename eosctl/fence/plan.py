@@ -357,7 +357,7 @@ def _recheck_prepared(plan: FencePlan, admin: TransactionAdmin) -> None:
         return
     described = admin.describe_transactions([item.transactional_id for item in flinks])
     for name, fault in described.items():
-        if isinstance(fault, KafkaFault) and fault.code != TRANSACTIONAL_ID_NOT_FOUND:
+        if isinstance(fault, KafkaFault) and not fault.is_unknown_id:
             raise RefusedError(
                 f"whether {name} has opened a transaction since the plan was made is not known: {fault}",
                 hint=f"Run again; or, if its data may be lost, add {Waiver.DISCARD_PREPARED}.",

@@ -25,7 +25,6 @@ from eosctl.core.ids import (
 )
 from eosctl.core.transactions import (
     ROUND_TIMEOUTS_MS,
-    TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
     FenceAnswer,
     KafkaFault,
@@ -150,7 +149,7 @@ def _plan_item(
             transactional_id, owner, FenceOutcome.WOULD_FENCE, before=state, live=live, coordinator=state.coordinator
         )
     fault = state or KafkaFault(-1, "UNKNOWN_SERVER_ERROR", "the coordinator's answer does not mention this id")
-    if fault.code != TRANSACTIONAL_ID_NOT_FOUND:
+    if not fault.is_unknown_id:
         return FenceItem(transactional_id, owner, FenceOutcome.FAILED, live=live, fault=fault)
     outcome = FenceOutcome.WOULD_FENCE if create_unknown else FenceOutcome.SKIPPED_UNKNOWN
     return FenceItem(transactional_id, owner, outcome, live=live)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from eosctl.connectors.look import STOPPED
 from eosctl.connectors.waiting import POLL_S
 from eosctl.core.ids import offsets_transactional_id, task_transactional_ids
-from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription, TransactionState
+from eosctl.core.transactions import KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.create.steps import create_stopped
 from eosctl.errors import DeadlineError, EosctlError, RefusedError
@@ -77,16 +77,12 @@ def settle(run: MoveRun) -> MoveStepDone:
     stopped_before = known.left is not None and (side.now is None or side.now.state == STOPPED)
     left_ms = known.left_ms if stopped_before else run.app.clock.now_ms()
     run.handover = replace(known, left=left, left_ms=left_ms)
-    unseen = [state for state in found.values() if isinstance(state, KafkaFault) and not _is_unknown(state)]
+    unseen = [state for state in found.values() if isinstance(state, KafkaFault) and not state.is_unknown_id]
     if unseen:
         some = f"{counted(len(unseen), 'transactional id')} can't be described ({unseen[0]})"
         detail = f"whether a transaction is open is not seen: {some}; its offsets show it"
         return MoveStepDone(detail, left=left, left_ms=left_ms)
     return MoveStepDone("no transaction of its tasks is open", left=left, left_ms=left_ms)
-
-
-def _is_unknown(fault: KafkaFault) -> bool:
-    return fault.code == TRANSACTIONAL_ID_NOT_FOUND
 
 
 def create(run: MoveRun) -> MoveStepDone:
@@ -132,7 +128,7 @@ def _end_cut_off_write(plan: MovePlan) -> None:
         held.enter_context(journal.hold("the offsets of that cluster", until=app.deadline.half()))
         state = admin.describe_transactions([own])[own]
         if isinstance(state, KafkaFault):
-            if _is_unknown(state):
+            if state.is_unknown_id:
                 return
             raise EosctlError(f"whether a transaction of {own} is open is not known: {state}", hint=GOES_ON)
         if state.state in _ENDS:

@@ -41,7 +41,6 @@ from eosctl.group.protocol import Work
 from eosctl.observation.connectors.exactly_once import is_forgotten_by_now
 from eosctl.ports import TopicReader, TransactionAdmin
 from eosctl.task_counts.rules import MAX_LISTED_IDS
-from eosctl.txn.hanging import is_forgotten
 from eosctl.txn.log import newest_states
 
 MOST_RECORDS = 200_000
@@ -288,7 +287,7 @@ def _not_known(looked: _Looked, app: App, admin: TransactionAdmin, ids: list[Tra
     unknown = []
     for transactional_id, state in _describe(looked, app, admin, ids).items():
         if isinstance(state, KafkaFault):
-            if not is_forgotten(state):
+            if not state.is_unknown_id:
                 raise BrokerError(f"{transactional_id}: {state.name} {state.message}".rstrip())
             unknown.append(transactional_id)
     return unknown

@@ -18,7 +18,7 @@ from eosctl.core.ids import TransactionalId, task_transactional_ids
 from eosctl.core.java.json import encode_key
 from eosctl.core.offsets.records import OffsetKey, decode_key
 from eosctl.core.offsets.views import fold_store, live
-from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription, TransactionState
+from eosctl.core.transactions import KafkaFault, TransactionDescription, TransactionState
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline, Event
 from eosctl.foreign import shell_word
@@ -156,7 +156,7 @@ def _described(app: App, ids: Sequence[TransactionalId]) -> tuple[list[Transacti
         described = admin.describe_transactions(ids)
     found = [each for each in map(described.get, ids) if isinstance(each, TransactionDescription)]
     faults = [each for each in described.values() if isinstance(each, KafkaFault)]
-    return found, all(fault.code == TRANSACTIONAL_ID_NOT_FOUND for fault in faults)
+    return found, all(fault.is_unknown_id for fault in faults)
 
 
 def _producer(description: TransactionDescription) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from eosctl.app import App
 from eosctl.connectors.holders import connector_statuses
 from eosctl.core.ids import ProducerId, TransactionalId, task_transactional_ids
-from eosctl.core.transactions import ROUND_S, TRANSACTIONAL_ID_NOT_FOUND, KafkaFault, TransactionDescription
+from eosctl.core.transactions import ROUND_S, KafkaFault, TransactionDescription
 from eosctl.core.wording import counted
 from eosctl.deadline import Deadline, Event
 from eosctl.errors import EosctlError, ExitCode, InterruptedByUserError
@@ -116,7 +116,7 @@ def _epoch(
 ) -> tuple[ProducerId, int] | None:
     if isinstance(state, TransactionDescription):
         return state.producer_id, state.producer_epoch
-    if state.code != TRANSACTIONAL_ID_NOT_FOUND:
+    if not state.is_unknown_id:
         raise EosctlError(f"the state of {transactional_id} is not known: {state}")
     return None
 

@@ -23,7 +23,6 @@ from eosctl.core.records import OutRecord, Record
 from eosctl.core.transactions import (
     ROUND_S,
     ROUND_TIMEOUTS_MS,
-    TRANSACTIONAL_ID_NOT_FOUND,
     KafkaFault,
     TransactionDescription,
 )
@@ -268,9 +267,7 @@ def refuse_running_round(app: App, scene: Scene, *, there: App) -> None:
         app.deadline.sleep(_ROUND_SEEN_S)
         now = admin.describe_transactions(ids)
     hidden = [
-        f"{each}: {state}"
-        for each in ids
-        if isinstance(state := now.get(each), KafkaFault) and state.code != TRANSACTIONAL_ID_NOT_FOUND
+        f"{each}: {state}" for each in ids if isinstance(state := now.get(each), KafkaFault) and not state.is_unknown_id
     ]
     if hidden:
         raise RefusedError(

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from eosctl.core.ids import TransactionalId
 from eosctl.core.transactions import (
-    TRANSACTIONAL_ID_NOT_FOUND,
     ActiveProducer,
     KafkaFault,
     TransactionDescription,
@@ -108,12 +107,7 @@ def _reason(
         accounted = (producer.topic, producer.partition) in state.partitions
         proven = nothing_will_end(producer, state)
         return Reason.PARTITION_NOT_IN_TRANSACTION if proven or (silent and not accounted) else None
-    return Reason.ID_FORGOTTEN if state is not None and is_forgotten(state) and silent else None
-
-
-def is_forgotten(fault: KafkaFault) -> bool:
-    """Decide whether the coordinator does not know the id (TRANSACTIONAL_ID_NOT_FOUND)."""
-    return fault.code == TRANSACTIONAL_ID_NOT_FOUND
+    return Reason.ID_FORGOTTEN if state is not None and state.is_unknown_id and silent else None
 
 
 def unjudged(described: Described) -> dict[TransactionalId, KafkaFault]:
@@ -121,7 +115,7 @@ def unjudged(described: Described) -> dict[TransactionalId, KafkaFault]:
     return {
         transactional_id: state
         for transactional_id, state in described.items()
-        if isinstance(state, KafkaFault) and not is_forgotten(state)
+        if isinstance(state, KafkaFault) and not state.is_unknown_id
     }
 
 

@@ -17,7 +17,6 @@ from eosctl.core.transaction_log import TOPIC, coordinator_partition, java_strin
 from eosctl.core.transactions import (
     OPEN_STATES,
     OPEN_STATES_BEFORE_4,
-    TRANSACTIONAL_ID_NOT_FOUND,
     Coordinator,
     KafkaFault,
     TransactionDescription,
@@ -156,7 +155,7 @@ def describe_transactions(app: App, ids: Sequence[TransactionalId]) -> Report:
     owners = owners_of_ids(app, wanted)
     found, faults = _split(wanted, described, lambda name, state: _description_row(app, state, owners[name]))
     problems = [id_problem(app, name, fault, "describe") for name, fault in faults.items()]
-    unread = [name for name, fault in faults.items() if fault.code != TRANSACTIONAL_ID_NOT_FOUND]
+    unread = [name for name, fault in faults.items() if not fault.is_unknown_id]
     by_name = {row.transactional_id: row for row in found}
     by_name |= {name: _unread_row(name, owners[name]) for name in unread}
     rows = [by_name[name] for name in wanted if name in by_name]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from eosctl.app import App
 from eosctl.core.acls.lines import grant_hint, kafka_acls_line
 from eosctl.core.ids import TransactionalId
-from eosctl.core.transactions import TRANSACTIONAL_ID_NOT_FOUND, ActiveProducer, KafkaFault, TransactionListings
+from eosctl.core.transactions import ActiveProducer, KafkaFault, TransactionListings
 from eosctl.core.wording import counted, rfc3339
 from eosctl.errors import EosctlError, ExitCode, NotFoundError, UnauthorizedError
 from eosctl.foreign import Lines
@@ -41,7 +41,7 @@ def writer_of(app: App, producer: ActiveProducer) -> WriterRow:
 
 def id_problem(app: App, transactional_id: TransactionalId, fault: KafkaFault, doing: str) -> Problem:
     """Return the problem that explains why an id has no row."""
-    if fault.code == TRANSACTIONAL_ID_NOT_FOUND:
+    if fault.is_unknown_id:
         forgotten = "`eosctl txn list` shows what they know; an id that is not used for 7 days is forgotten."
         return Problem(NotFoundError.code, f"no coordinator knows {transactional_id}", forgotten)
     denied = fault.code in AUTHORIZATION_CODES

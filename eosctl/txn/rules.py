@@ -26,7 +26,7 @@ from eosctl.core.transactions import (
     TransactionState,
 )
 from eosctl.txn import codes
-from eosctl.txn.hanging import Described, Reason, is_forgotten
+from eosctl.txn.hanging import Described, Reason
 
 Partition = tuple[str, int]
 Writer = tuple[ProducerId, int]
@@ -219,7 +219,7 @@ def _refusals(
         elif known.log.unread is not None:
             why = f"no listed id uses it, and the coordinators' log could not be read: {known.log.unread}"
             yield codes.ID_MAY_BE_HIDDEN, why
-    elif state is None or (isinstance(state, KafkaFault) and not is_forgotten(state)):
+    elif state is None or (isinstance(state, KafkaFault) and not state.is_unknown_id):
         why = "no answer" if state is None else str(state)
         yield codes.COORDINATOR_UNREAD, f"the coordinator of {owner} does not say whether it has it open: {why}"
     elif not isinstance(state, KafkaFault) and _accounts_for(parts, state):

@@ -22,7 +22,7 @@ from eosctl.kafka.transactions.fencing import CONNECTIONS_PER_COORDINATOR
 from eosctl.kafka.transactions.producer_fencing import _initialise, _wait_for_epoch
 from eosctl.wire import error_codes as codes
 from tests.fakes.broker import FakeCluster, Seen
-from tests.fakes.clock import PLENTY_S, given_time
+from tests.fakes.clock import PLENTY_S, FakeTime, given_time
 from tests.kafka.connecting import admin_of
 from tests.sandbox_fixtures import wait_until
 
@@ -253,8 +253,22 @@ def test_an_interrupt_waits_for_no_epoch_of_librdkafkas() -> None:
             stopping.set()
 
     producer: Any = Silent()
-    _wait_for_epoch(producer, {}, stopping)
+    _wait_for_epoch(producer, {}, Deadline.after(PLENTY_S), stopping)
     assert len(polled) == 1
+
+
+@pytest.mark.parametrize(("left_s", "waited_s"), [(0.0, 2), (10.0, 10), (PLENTY_S, 30)])
+def test_an_epoch_of_librdkafkas_is_waited_for_as_long_as_there_is_time(left_s: float, waited_s: float) -> None:
+    """Half a minute more, however little time the command was given."""
+    polled = list[float]()
+
+    class Silent:
+        def poll(self, timeout_s: float) -> None:
+            polled.append(timeout_s)
+
+    producer: Any = Silent()
+    _wait_for_epoch(producer, {}, Deadline.after(left_s, FakeTime().clock()), threading.Event())
+    assert sum(polled) == pytest.approx(waited_s)
 
 
 def test_a_refusal_of_what_a_coordinator_could_not_take_yet_is_one() -> None:

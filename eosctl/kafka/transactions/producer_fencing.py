@@ -23,8 +23,9 @@ from eosctl.kafka.topics.librdkafka import client_properties
 
 PARALLEL_PRODUCERS = 32
 _SLICE_S = 1.0
-_EPOCH_PATIENCE_S = 30.0
-"""It comes at once, but for a loaded machine: there a fenced id was told as one of unknown epoch."""
+_EPOCH_LEAST_S, _EPOCH_MOST_S = 2.0, 30.0
+"""It comes at once, but for a loaded machine: there a fenced id was told as one of unknown epoch. What --timeout has
+left is waited for, and a little where it has left nothing."""
 
 
 def fence_with_producers(
@@ -72,7 +73,7 @@ def _fence(
     try:
         fault, confirmed = _initialise(producer, deadline, stopping)
         if fault is None:
-            _wait_for_epoch(producer, given, stopping)
+            _wait_for_epoch(producer, given, deadline, stopping)
     finally:
         _close(producer)
     if fault is not None:
@@ -104,9 +105,10 @@ def _initialise(producer: Producer, deadline: Deadline, stopping: threading.Even
     return last, False
 
 
-def _wait_for_epoch(producer: Producer, given: dict[str, int], stopping: threading.Event) -> None:
+def _wait_for_epoch(producer: Producer, given: dict[str, int], deadline: Deadline, stopping: threading.Event) -> None:
     """Serve statistics until they contain the producer id, or it is interrupted; there is no other way to learn it."""
-    for _ in range(int(_EPOCH_PATIENCE_S / 0.02)):
+    patience_s = min(max(deadline.remaining_s(), _EPOCH_LEAST_S), _EPOCH_MOST_S)
+    for _ in range(int(patience_s / 0.02)):
         if given or stopping.is_set():
             return
         producer.poll(0.02)

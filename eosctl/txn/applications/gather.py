@@ -18,7 +18,6 @@ from eosctl.core.java.properties import whole_number
 from eosctl.core.transactions import (
     OPEN_STATES,
     PROTOCOL_TYPE,
-    TRANSACTIONAL_ID_NOT_FOUND,
     KafkaFault,
     TransactionDescription,
     TransactionListing,
@@ -233,7 +232,7 @@ def describe_some(
         for name, answer in admin.describe_transactions(wanted[start : start + _AT_ONCE]).items():
             if isinstance(answer, TransactionDescription):
                 described[name] = answer
-            elif answer.code != TRANSACTIONAL_ID_NOT_FOUND:
+            elif not answer.is_unknown_id:
                 faults[name] = answer
         done = min(start + _AT_ONCE, len(wanted))
         app.on_event(Event("describing transactional ids", done, len(wanted), "ids"))

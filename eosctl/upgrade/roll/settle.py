@@ -73,7 +73,7 @@ def read_claim(app: App, group: GroupObservation) -> LeaderClaim:
         found = admin.describe_transactions([wanted]).get(wanted)
     if isinstance(found, TransactionDescription):
         return LeaderClaim(group.leader_name, (found.producer_id, found.producer_epoch))
-    unknown = found is not None and found.name == "TRANSACTIONAL_ID_NOT_FOUND"
+    unknown = found is not None and found.is_unknown_id
     return LeaderClaim(group.leader_name, None, seen=unknown)
 
 

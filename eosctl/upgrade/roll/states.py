@@ -21,7 +21,6 @@ from eosctl.core.transactions import ROUND_TIMEOUTS_MS, KafkaFault, TransactionD
 from eosctl.core.workers.connector_entry import ConnectorEntry
 from eosctl.group.observation.rules import Observation
 from eosctl.group.protocol import CONNECTOR_ITSELF, Work
-from eosctl.txn.hanging import is_forgotten
 from eosctl.upgrade import codes
 from eosctl.upgrade.look import AcceptedRisks, Roll
 
@@ -143,7 +142,7 @@ def _is_idle(
 ) -> bool:
     """Decide whether the id was not used since, or only by Connect's fencing round."""
     if not isinstance(now, TransactionDescription):
-        return now is not None and is_forgotten(now)
+        return now is not None and now.is_unknown_id
     if now.transaction_timeout_ms == _FENCED_ONLY_MS:
         return True
     if not isinstance(before, TransactionDescription):
